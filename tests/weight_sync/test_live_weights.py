@@ -275,21 +275,54 @@ def test_numbers_that_cannot_be_quantised_change_no_bit(live: Live, form: Litera
         assert torch.equal(parameter.view(torch.uint8), old.view(torch.uint8))
 
 
-def test_codes_of_a_checkpoint_take_no_other_numbers(tmp_path: Path) -> None:
-    """A matrix that is held in a checkpoint's 4 bits refuses, and nothing else has changed by then."""
-    path = save_checkpoint(tmp_path / "plain", "Qwen2", hidden_size=64, intermediate_size=128).path
+def coded(directory: Path, form: Literal["int4", "mxfp4"] = "int4") -> LiveWeights:
+    """Weights of which every matrix is held in a checkpoint's 4 bits."""
+    path = save_checkpoint(directory, "Qwen2", hidden_size=64, intermediate_size=128).path
     config = config_of(path)
     threads = native_threads(config, CPU, 1)
     assert threads is not None
-    method = StoredFormats(lambda _: "int4", {"int4": PackedMethod(threads, "int4", exact=True)}, apart=True)
+    method = StoredFormats(lambda _: form, {form: PackedMethod(threads, form, exact=True)}, apart=True)
     with torch.device(CPU):
         model = make_model(config, method)
-    weights = LiveWeights(model, config, "auto", files=[], seed=0, holds_codes=True)
-    model.checkpoint_weights[NORM].fill(0.5)  # NaN, which memory may hold, equals nothing
-    norm = model.checkpoint_weights[NORM].read().clone()
-    with pytest.raises(ModelError, match="held as int4"):
+    return LiveWeights(model, config, "auto", files=[], seed=0, holds_codes=True)
+
+
+def memory_of(model: Model) -> list[bytes]:
+    return [each.detach().view(-1).view(torch.uint8).numpy().tobytes() for each in model.parameters()]
+
+
+@pytest.mark.parametrize("form", ["int4", "mxfp4"])
+def test_codes_of_a_checkpoint_take_no_other_numbers(tmp_path: Path, form: Literal["int4", "mxfp4"]) -> None:
+    """A matrix that is held in a checkpoint's 4 bits refuses, and nothing else has changed by then."""
+    weights = coded(tmp_path / "plain", form)
+    before = memory_of(weights.model)
+    with pytest.raises(ModelError, match=f"held as {form}"):
         weights.update_weights([(NORM, torch.ones(64)), (UP, torch.randn(128, 64))])
-    assert torch.equal(model.checkpoint_weights[NORM].read(), norm)
+    checks = WorkerWeights(ServerArgs(), weights, CPU)
+    for param, overwrite in (
+        ("load_format", lambda: weights.replace(weights.config, "dummy")),
+        ("action", lambda: checks.prepare_check("reset_tensors")),
+    ):
+        with pytest.raises(BadRequest, match=f"held as {form}") as refused:
+            overwrite()
+        assert refused.value.param == param
+    assert memory_of(weights.model) == before
+
+
+def test_weights_are_overwritten_to_see_that_updates_reach_them(live: Live) -> None:
+    checks = WorkerWeights(ServerArgs(), live.weights, CPU)
+    with pytest.raises(BadRequest):
+        checks.prepare_check("compare")
+    assert checks.prepare_check("snapshot").write() == 0
+    assert checks.prepare_check("compare").write() == 0
+    reset = checks.prepare_check("reset_tensors")
+    assert live.is_of(live.path)
+    assert reset.write() == len(live.model.required_names)
+    with pytest.raises(BadRequest) as refused:
+        checks.prepare_check("compare")
+    assert refused.value.code == "differ"
+    live.replace(live.path)
+    assert checks.prepare_check("compare").write() == 0
 
 
 def test_what_breaks_on_the_way_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,14 @@ Weight = torch.Tensor | QuantizedRows
 """A tensor of a checkpoint."""
 
 StoredWeight = Weight | StoredMatrix
-"""The same, unless it is yet to be unpacked."""
+"""A tensor of a checkpoint, perhaps still packed."""
 
 _ROWS_AT_A_TIME = 4096
 """Rows that are dequantised at a time, so that no second copy of a matrix exists."""
 
 
 def largest_magnitude(tensor: torch.Tensor) -> torch.Tensor:
-    """Largest magnitude of floating-point numbers; not a number if one of them is none."""
+    """Largest magnitude of floating-point numbers; NaN if an element is NaN."""
     return torch.stack(tensor.aminmax()).abs().max() if tensor.numel() else tensor.new_zeros(())
 
 
@@ -92,12 +92,24 @@ class CheckpointWeight(ABC):
         changed.
         """
 
-    def fill(self, value: float) -> None:
-        """Set all elements."""
-        self.write(torch.full(self.shape, value))
+
+class DividedWeight(CheckpointWeight):
+    """A weight of which other weights hold the numbers."""
+
+    @abstractmethod
+    def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        """Yield what each of those that this process has keeps of the whole."""
+
+    def check(self, numbers: Weight) -> None:
+        for weight, part in self.own(numbers):
+            weight.check(part)
+
+    def write(self, numbers: Weight) -> None:
+        for weight, part in self.own(numbers):
+            weight.write(part)
 
 
-class StackedWeight(CheckpointWeight):
+class StackedWeight(DividedWeight):
     """Rows of several weights, which a checkpoint has one below the other in one tensor.
 
     Attributes:
@@ -118,17 +130,9 @@ class StackedWeight(CheckpointWeight):
         found = {name: share for name, share in zip(self.names, shares, strict=True) if share is not None}
         return type(self)(found) if len(found) == len(shares) else None
 
-    def check(self, numbers: Weight) -> None:
-        for part, rows in self.own(numbers):
-            part.check(rows)
-
     def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
         for part, rows in self._rows_of(numbers):
             yield from part.own(rows)
-
-    def write(self, numbers: Weight) -> None:
-        for part, rows in self.own(numbers):
-            part.write(rows)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return torch.cat([part.read() for part in self._parts])[:num_rows]

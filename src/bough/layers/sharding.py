@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 import torch
 
 from bough.config.sharding import ShardSpec, Span
-from bough.layers.checkpoint_weight import CheckpointWeight, StoredWeight, Weight
+from bough.layers.checkpoint_weight import CheckpointWeight, DividedWeight, StoredWeight, Weight
 from bough.layers.collectives import Collectives
 from bough.layers.linear_method import LinearMethod, MethodChoice
 
 
-class ShardedWeight(CheckpointWeight):
+class ShardedWeight(DividedWeight):
     """A weight of which this rank has some rows, or columns. It has the shape of the whole, and takes the whole.
 
     Args:
@@ -35,14 +35,6 @@ class ShardedWeight(CheckpointWeight):
 
     def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
         yield from self._held.own(self._part_of(numbers))
-
-    def check(self, numbers: Weight) -> None:
-        for weight, part in self.own(numbers):
-            weight.check(part)
-
-    def write(self, numbers: Weight) -> None:
-        for weight, part in self.own(numbers):
-            weight.write(part)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         """Return rows of the whole; all ranks read at the same time."""
@@ -72,7 +64,7 @@ def whole_weight(
     return held if is_all else ShardedWeight(held, rows, columns, collectives)
 
 
-class AbsentWeight(CheckpointWeight):
+class AbsentWeight(DividedWeight):
     """A weight that is only on another rank."""
 
     def __init__(self, shape: torch.Size, dtype: torch.dtype, key: tuple[int, ...]) -> None:
@@ -84,12 +76,6 @@ class AbsentWeight(CheckpointWeight):
 
     def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
         return iter(())
-
-    def check(self, numbers: Weight) -> None:
-        """Accept any numbers: none is here."""
-
-    def write(self, numbers: Weight) -> None:
-        """Do nothing."""
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         """Return zeros: the rank that has the numbers reads them."""

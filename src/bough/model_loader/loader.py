@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from bough.config.model_config import ModelConfig
 from bough.config.packed_manifest import is_packed
 from bough.config.ranks import ALL_WEIGHTS, WeightRank
-from bough.errors import ModelError, StartupError
+from bough.errors import BadRequest, ModelError, StartupError
 from bough.layers.checkpoint_weight import StoredWeight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
@@ -187,7 +187,27 @@ def _numbers(source: WeightSource, name: str) -> torch.Tensor | None:
 
 @torch.no_grad()
 def fill_with_random_weights(model: Model, seed: int) -> None:
-    """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights.
+    """Normal weights of small spread; biases zero, norms one. The same seed gives the same weights."""
+    for name, numbers in _random_weights(model, seed):
+        model.checkpoint_weights[name].write(numbers)
+
+
+def check_random_weights(model: Model, seed: int) -> None:
+    """Go through the weights of :func:`fill_with_random_weights` without changing the model.
+
+    Raises:
+        BadRequest: if a matrix has no room for them.
+    """
+    for name, numbers in _random_weights(model, seed):
+        try:
+            model.checkpoint_weights[name].check(numbers)
+        except ModelError as error:
+            message = f"load_format: weight {name} cannot be random: {error.message}"
+            raise BadRequest(message, param="load_format") from None
+
+
+def _random_weights(model: Model, seed: int) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the numbers of each weight, by its name.
 
     The random numbers of one block are repeated over and over: drawing each weight of a large model would take
     minutes. The block's length is a prime, so that no two rows of a matrix are alike.
@@ -199,9 +219,9 @@ def fill_with_random_weights(model: Model, seed: int) -> None:
     for name in sorted(model.required_names):
         weight = model.checkpoint_weights[name]
         if name.lower().endswith("norm.weight"):
-            weight.fill(1.0)
+            yield name, torch.ones(weight.shape)
         elif name.endswith(".bias"):
-            weight.fill(0.0)
+            yield name, torch.zeros(weight.shape)
         else:
             flat = torch.empty(weight.shape.numel(), dtype=weight.dtype, device=device)
             start = 0
@@ -210,4 +230,4 @@ def fill_with_random_weights(model: Model, seed: int) -> None:
                 flat[start : start + count].copy_(block[offset : offset + count])
                 start += count
                 offset = (offset + count) % len(block)
-            weight.write(flat.view(weight.shape))
+            yield name, flat.view(weight.shape)

@@ -96,7 +96,7 @@ class Weights:
             "has_begun_weight_update": ControlHandler(
                 lambda p: {"has_begun": self._of_worker.staged is not None}, merge={"has_begun": "max"}
             ),
-            "check_weights": self._update(lambda weights, p: Change(lambda: weights.checks.run(p["action"]))),
+            "check_weights": self._update(lambda weights, p: weights.prepare_check(p["action"])),
             "init_weights_update_group": ControlHandler(
                 self._finish_joining,
                 lambda p: not self._of_worker.groups.is_joining(p["group_name"]),

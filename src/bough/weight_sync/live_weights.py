@@ -15,7 +15,13 @@ from bough.config.packed_manifest import PackedSource
 from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.config.rope import RopeParameters
 from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed, StartupError
-from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
+from bough.model_loader.loader import (
+    check_checkpoint,
+    check_random_weights,
+    fill_with_random_weights,
+    load_checkpoint,
+    open_source,
+)
 from bough.model_loader.packed_state import digest_of
 from bough.model_loader.sources import WeightSource
 from bough.models.base import Model
@@ -78,14 +84,16 @@ class LiveWeights:
         """Look at all weights of another checkpoint; return what loads them in place of those that are there.
 
         Raises:
-            BadRequest: if it is the checkpoint of another model.
+            BadRequest: if it is the checkpoint of another model, or random weights do not fit.
             StartupError: if its files are missing, damaged or do not fit.
         """
         self.check_awake()
         self._check_model(config)
         source = open_source(config, load_format, self.rank)
         files = state_of(source)
-        if source is not None:
+        if source is None:
+            check_random_weights(self.model, self.seed)
+        else:
             self._check_kv_scales(source)
             check_checkpoint(self.model, source)
         return Change(lambda: self._replace(config, load_format, source, files))

@@ -18,7 +18,6 @@ from bough.ipc.messages import CheckAction
 from bough.ipc.rank_channels import LeaderChannel, RankCall, RankReply
 from bough.weight_sync.change import Change
 from bough.weight_sync.live_weights import LiveWeights
-from bough.weight_sync.weight_check import WeightCheck
 from bough.weight_sync.weight_groups import WeightGroups
 from bough.weight_sync.worker_weights import WorkerWeights
 
@@ -85,7 +84,6 @@ class LeaderWeights(WorkerWeights):
         super().__init__(server_args, live, device, available=available)
         self._ranks = ranks
         self.groups = LeaderGroups(device, ranks)
-        self.checks = LeaderChecks(live, ranks)
 
     def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
         params = {"model_path": model_path, "load_format": load_format}
@@ -107,6 +105,9 @@ class LeaderWeights(WorkerWeights):
 
     def prepare_loaded(self) -> Change:
         return self._prepare("prepare_loaded", {}, super().prepare_loaded)
+
+    def prepare_check(self, action: CheckAction) -> Change:
+        return self._prepare("prepare_check", {"action": action}, super().prepare_check)
 
     def begin_update(self) -> None:
         self.check_not_begun()
@@ -154,24 +155,6 @@ class LeaderWeights(WorkerWeights):
                 raise EngineDead(f"new weights did not reach all ranks: {error}") from error
 
         return Change(commit, lambda: self._ranks.call(_DROP, {}, change.drop))
-
-
-class LeaderChecks(WeightCheck):
-    """A check of the weights of all ranks, each by itself."""
-
-    def __init__(self, live: LiveWeights, ranks: AllRanks) -> None:
-        super().__init__(live)
-        self._ranks = ranks
-
-    def run(self, action: CheckAction) -> int:
-        self._live.check_awake()
-        own = super().run
-        try:
-            return self._ranks.call("check", {"action": action}, lambda: own(action))
-        except Exception as error:
-            if action != "reset_tensors":
-                raise
-            raise EngineDead(f"weights could not be overwritten on all ranks: {error}") from error
 
 
 class LeaderGroups(WeightGroups):
@@ -244,7 +227,7 @@ class FollowerCalls:
         weights, groups = self._weights, self._weights.groups
         preparing = (
             *(weights.prepare_disk, weights.prepare_file, weights.prepare_group),
-            *(weights.prepare_loaded, weights.prepare_end),
+            *(weights.prepare_loaded, weights.prepare_end, weights.prepare_check),
         )
         prepare: dict[str, Callable[..., Change]] = {each.__name__: each for each in preparing}
         return {
@@ -253,7 +236,6 @@ class FollowerCalls:
             **{each.__name__: each for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil)},
             **{each.__name__: each for each in (weights.rows, weights.save_part, weights.drop_loaded)},
             **{each.__name__: each for each in (weights.begin_update, weights.undo_staged, weights.abandon_update)},
-            "check": weights.checks.run,
             "begin_to_join": self._begin_to_join,
             _COMMIT: self._commit,
             _DROP: self._drop,

@@ -16,6 +16,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.packed_manifest import SavedForm
 from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, RequestFailed
+from bough.ipc.messages import CheckAction
 from bough.model_loader.packed_state import save_packed_state
 from bough.model_loader.sharded_state import save_sharded_state
 from bough.model_loader.tensorizer_state import save_tensorizer_state
@@ -46,7 +47,7 @@ class WorkerWeights:
         self._server_args = server_args
         self._live, self._device = live, device
         self.available = available
-        self.checks = WeightCheck(live)
+        self._check = WeightCheck(live)
         self.groups = WeightGroups(device)
         self.loaded = StagedWeights(live, available)
         self.staged: StagedWeights | None = None
@@ -112,6 +113,10 @@ class WorkerWeights:
     def drop_loaded(self) -> None:
         """Forget what waits in :attr:`loaded`."""
         self.loaded.clear()
+
+    def prepare_check(self, action: CheckAction) -> Change:
+        """Do what may fail of a step of the check that updates reach every weight; see :meth:`WeightCheck.prepare`."""
+        return self._check.prepare(action)
 
     def begin_update(self) -> None:
         """Keep copies of the weights that come from now on, until :meth:`prepare_end`.
