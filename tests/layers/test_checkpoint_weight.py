@@ -13,6 +13,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.linear import MergedLinear
 from bough.layers.packed_method import PackedMethod
+from bough.layers.quantized_rows import QuantizedRows
 from tests.native import needs_native
 from tests.tables import table
 
@@ -62,3 +63,15 @@ def test_what_is_not_finite_is_refused_whatever_its_type(
         for view in (numbers, numbers.T.contiguous().T, spread.copy_(numbers)):
             with pytest.raises(ModelError, match="not finite"):
                 weight.check(view)
+
+
+@table("codes, scale, held", [(448.0, 146.0, True), (448.0, 147.0, False), (1.0, 200.0, True)])
+def test_codes_that_stand_for_too_large_numbers_are_refused(codes: float, scale: float, held: bool) -> None:
+    codes_of = torch.zeros(4, 8).fill_(codes).to(torch.float8_e4m3fn)
+    rows = QuantizedRows(8, 8, codes_of, torch.full((4, 1), scale))
+    plain(torch.bfloat16).check(rows)
+    if held:
+        plain(torch.float16).check(rows)
+        return
+    with pytest.raises(ModelError, match="not finite"):
+        plain(torch.float16).check(rows)

@@ -46,6 +46,8 @@ def check_finite(numbers: Weight, dtype: torch.dtype, largest: torch.Tensor | No
         # 8-bit floating-point codes include a NaN of either sign, but no infinity.
         if numbers.is_float8 and bool(((numbers.codes.view(torch.uint8) & 0x7F) == 0x7F).any()):
             found = [torch.tensor(torch.nan)]
+        if numbers.largest_possible() > torch.finfo(dtype).max:
+            found += [largest_magnitude(part.dequantize()).to(dtype) for _, part in numbers.parts(_ROWS_AT_A_TIME)]
     if not all(bool(each.isfinite()) for each in found):
         raise ModelError("it has numbers that are not finite (NaN or infinity)")
 
