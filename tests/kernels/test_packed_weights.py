@@ -1,4 +1,4 @@
-"""What packed weights refuse, as kernels read and write where they are told to; codes of all instruction sets."""
+"""Refusals of packed weights, as kernels read and write where they are told to; codes of all instruction sets."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_codes_of_rows_that_do_not_exist_are_refused() -> None:
 
 def test_a_bad_scale_is_a_fault_of_the_model_and_not_of_the_call() -> None:
     with pytest.raises(ModelError, match="scales that are not finite"):
-        weights_of("int8").write_codes(0, codes(2), torch.full((2, GROUPS), torch.inf), None)
+        weights_of("int8").check_scales(torch.full((2, GROUPS), torch.inf), None)
 
 
 @pytest.mark.parametrize("gated", [False, True], ids=["plain", "gated"])

@@ -74,10 +74,11 @@ def test_an_exact_matrix_refuses_what_has_no_room() -> None:
     with_minimums = QuantizedRows(4, 64, four_bits.codes + 8, four_bits.scales, four_bits.scales)
     for rows in (quantize_rows(numbers, 8, 64), quantize_rows(numbers, 4, 32), with_minimums):
         with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
-            weight.write(rows)
+            weight.check(rows)
     with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
-        weight.write(numbers)
+        weight.check(numbers)
     assert torch.equal(held(layer), before)
+    weight.check(four_bits)
     weight.write(four_bits)
     assert torch.equal(weight.read(), four_bits.dequantize())
 

@@ -160,7 +160,7 @@ class PackedWeights:
     def write_codes(
         self, first_row: int, codes: torch.Tensor, scales: torch.Tensor, minimums: torch.Tensor | None
     ) -> None:
-        """Pack rows that are quantised already; the matrix must be.
+        """Pack rows that are quantised already; the matrix must be. See :meth:`check_scales`.
 
         Args:
             codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for int4 and uint4, for mxfp4 twice
@@ -170,11 +170,9 @@ class PackedWeights:
             minimums: like scales; for uint4 only.
 
         Raises:
-            ModelError: see :meth:`check_scales`.
             ValueError: at dtypes or shapes that do not fit the matrix.
             IndexError: at rows that the matrix does not have.
         """
-        self.check_scales(scales, minimums)
         if self.stored == "native" or (minimums is not None and self.stored != "uint4"):
             raise ValueError(f"a {self.stored} matrix takes no such codes")
         self._check_width("codes", codes, self.matrix.num_inputs)
@@ -198,7 +196,7 @@ class PackedWeights:
         )
 
     def check_scales(self, scales: torch.Tensor, minimums: torch.Tensor | None) -> None:
-        """Refuse what :meth:`write_codes` would not take, for any rows.
+        """Refuse what :meth:`write_codes` cannot hold, for any rows: it makes infinite or no numbers of them.
 
         Raises:
             ModelError: at scales or minimums that half precision has no room for.

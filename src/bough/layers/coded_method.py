@@ -35,7 +35,7 @@ class CodedMethod(TorchMethod):
         """Register the memory of a matrix that is no table, but for its bias."""
 
     def check(self, rows: Weight) -> None:
-        """Raise :class:`ModelError` if :meth:`store` would."""
+        """Raise :class:`ModelError` at rows that may not be quantised anew, and for which there is no room."""
 
     @abstractmethod
     def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
@@ -102,7 +102,6 @@ class IntegerMethod(CodedMethod):
             raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
 
     def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
-        self.check(rows)
         if isinstance(rows, torch.Tensor) or not self._holds(rows):
             numbers = rows if isinstance(rows, torch.Tensor) else rows.dequantize()
             rows = quantize_rows(numbers, self._bits, self._group)
