@@ -56,7 +56,10 @@ def test_parts_of_codes_in_safetensors(tmp_path: Path) -> None:
             expect_parts(matrix, max(group, 1))
 
 
-@pytest.mark.parametrize("kind", [Kind.F16, Kind.Q8_0, Kind.Q4_K, Kind.Q6_K], ids=lambda kind: kind.name)
+KINDS = (Kind.F16, Kind.Q8_0, Kind.Q4_K, Kind.Q6_K, Kind.Q3_K, Kind.IQ4_XS, Kind.MXFP4)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_parts_of_gguf_files(tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bough.model_loader.gguf_source._CHUNK_BYTES", 2000)
     original = save_checkpoint(tmp_path / "hf", "Llama", hidden_size=256, intermediate_size=512)

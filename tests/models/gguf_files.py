@@ -105,14 +105,23 @@ def interleaved(tensor: torch.Tensor, num_heads: int) -> torch.Tensor:
     return heads.swapaxes(1, 2).reshape(tensor.shape)
 
 
+_RANDOM = {
+    Kind.Q3_K: ((108, 0.001),),
+    Kind.Q4_K: ((0, 0.0006), (2, 0.004)),
+    Kind.Q5_K: ((0, 0.0003), (2, 0.004)),
+    Kind.Q6_K: ((208, 0.00006),),
+    Kind.IQ4_XS: ((0, 0.00006),),
+}
+"""Kinds that the library reads only: where a block has its numbers in half precision, and their size."""
+
+
 def random_quantized(kind: Kind, shape: torch.Size, seed: int) -> np.ndarray:
     """Blocks of random codes whose numbers are of the size of a model's weights."""
     rng = np.random.default_rng(seed)
     elements, size = gguf.GGML_QUANT_SIZES[kind]
     rows, inputs = shape[:-1].numel(), shape[-1]
     blocks = rng.integers(0, 256, (rows, inputs // elements, size), dtype=np.uint8)
-    fields = {Kind.Q4_K: ((0, 0.0006), (2, 0.004)), Kind.Q5_K: ((0, 0.0003), (2, 0.004)), Kind.Q6_K: ((208, 0.00006),)}
-    for start, value in fields[kind]:
+    for start, value in _RANDOM[kind]:
         scales = (rng.uniform(0.5, 1.5, blocks.shape[:2]) * value).astype(np.float16)
         blocks[..., start : start + 2] = scales[..., None].view(np.uint8)
     return blocks.reshape(*shape[:-1], -1)
@@ -183,7 +192,7 @@ def write_gguf(
         tensor = tensor + offset
         chosen = Kind.F32 if tensor.ndim == 1 or hf_name.endswith(".bias") else kind
         chosen = next((k for end, k in (kinds or {}).items() if stored_name.endswith(end)), chosen)
-        if chosen in (Kind.Q4_K, Kind.Q5_K, Kind.Q6_K):  # the library reads these only
+        if chosen in _RANDOM:
             data = random_quantized(chosen, tensor.shape, 1000 * seed + index)
         else:
             data = gguf.quants.quantize(tensor.numpy(), chosen)

@@ -254,10 +254,7 @@ class QuantizedSource(SafetensorsSource):
         if layout == "integers":
             zeros = stored
         elif layout == "packed":  # along the rows, up to whole words
-            codes = self._tensor(module, _CODES[layout])
-            if codes.ndim != 2:
-                raise StartupError(f"{module} has codes {list(codes.shape)}, which are no matrix")
-            rows = len(codes)
+            rows = len(self._stored_codes(module))
             zeros = _unpacked(stored, bits).permute(0, 2, 1).flatten(0, 1)[:rows]
         else:
             codes = _unpacked(stored, bits)

@@ -56,10 +56,10 @@ class ShardedState(SafetensorsSource):
                 f"the sharded state in {directory} is for {count} ranks, and this is rank {rank.index} of "
                 f"{rank.count}; save it again with this number of ranks"
             )
-        divisions = {each.division for each in ranks.values()} - {""}
-        if count > 1 and rank.division and divisions - {rank.division}:
+        others = {each.division for each in ranks.values()} - {"", rank.division}
+        if count > 1 and rank.division and others:
             raise StartupError(
-                f"the sharded state in {directory} is of ranks that divide {divisions.pop()}, and these divide "
+                f"the sharded state in {directory} is of ranks that divide {min(others)}, and these divide "
                 f"{rank.division}; start with the options of the engine that saved it, or save it again with these"
             )
         super().__init__(directory, [path for path, each in ranks.items() if each.index == rank.index])

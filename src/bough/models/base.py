@@ -136,8 +136,8 @@ class Model(nn.Module, ABC):
         """Copy weights into the model, casting to its dtype. Addresses stay; the model may be in use between steps.
 
         Args:
-            weights: names as in the checkpoint and tensors on any device, what is quantised already, or is unpacked as
-                far as this rank has it; any subset, in any order.
+            weights: names as in the checkpoint, and tensors on any device, what is quantised already, or still packed,
+                of which only this rank's part is unpacked; any subset, in any order.
             shares: the tensors are what this rank has of the weights, instead of the whole.
 
         Returns:
