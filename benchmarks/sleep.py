@@ -31,14 +31,14 @@ def available() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
-def measure(engine: Engine, replicas: int) -> dict[str, float]:
+def measure(engine: Engine) -> dict[str, float]:
     """Figures of one cycle."""
     info = engine.get_server_info()
     expected = engine.generate(input_ids=PROMPT, sampling_params=GREEDY)["output_ids"]
     before, begin = available(), time.perf_counter()
     engine.sleep(level=1)
     slept = time.perf_counter()
-    given = info["weight_bytes"] / replicas + info["kv_bytes"]  # weights are there once
+    given = info["weight_bytes"] + info["kv_bytes"]  # of replicas, too, weights are there once
     gained, wanted_s = available() - before, max(given / 1e9, 1.0)
     while gained < ENOUGH * given and time.perf_counter() - begin < wanted_s:  # the system counts late
         time.sleep(0.01)
@@ -70,9 +70,9 @@ def main() -> None:
             options: dict[str, Any] = {"quantization": args.quantization, "dp_size": replicas}
             tokens = args.max_total_tokens // replicas
             with Engine(model_path=str(source), skip_tokenizer_init=True, max_total_tokens=tokens, **options) as engine:
-                cycles = [measure(engine, replicas) for _ in range(args.cycles)]
+                cycles = [measure(engine) for _ in range(args.cycles)]
                 left = available()
-                measure(engine, replicas)
+                measure(engine)
                 lost = left - available()
             results[f"replicas_{replicas}"] = {"cycles": cycles, "lost_in_a_cycle_gb": lost / 1e9}
     for name, each in results.items():
