@@ -135,7 +135,9 @@ def test_what_is_remembered_goes_where_room_is_lacking(backend: LLGuidanceBacken
     compiler.close()
 
 
-def test_work_that_is_not_looked_at_counts_like_what_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_that_are_not_measured_count_like_others_but_for_lumps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now, allocated = [0], [0]
 
     def look() -> int:
@@ -144,13 +146,30 @@ def test_work_that_is_not_looked_at_counts_like_what_is(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(held_memory, "allocated_bytes", look)
     monkeypatch.setattr(held_memory.time, "perf_counter_ns", lambda: now[0])
-    meter, counted = GrowthMeter(), 0
-    for _ in range(400):
-        before = meter.begin()
-        allocated[0] += 1000
-        if before is not None:
-            counted += meter.grown(before)
-    assert counted == 400_000
+    sure = held_memory.SURE_BYTES
+    for growth, size, expected in (
+        (1000, 0, 2000),
+        (sure - 1000, 0, sure),
+        (sure - 1000, 3 * sure, 2 * sure - 2000),
+        (5 * sure, 3 * sure, 5 * sure),
+        (-1000, 0, -2000),
+        (-5 * sure, 3 * sure, -5 * sure),
+    ):
+        meter, counted = GrowthMeter(), 0
+        for _ in range(400):
+            before = meter.begin()
+            allocated[0] += growth
+            if before is not None:
+                counted += meter.grown(before, size)
+        assert counted == 200 * expected
+
+
+def test_a_long_text_is_not_too_large_where_memory_is_rarely_measured(
+    backend: LLGuidanceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GrowthMeter, "begin", lambda self: setattr(self, "_apart", 64) or allocated_bytes())
+    matcher = follow(backend.compile(spec_of("regex", "the oak and the ash " * 200)), 1)
+    assert matcher.error is None
 
 
 def test_destructors_start_no_thread_and_take_no_lock(

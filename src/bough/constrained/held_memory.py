@@ -25,6 +25,9 @@ MAX_LOOKS_APART = 64
 """Average time, in ns, to measure memory growth per piece of work, and most pieces per measurement. Measuring takes
 longer the more free blocks the allocator has, so only one piece in several is measured."""
 
+SURE_BYTES = 2**20
+"""Growth that one measurement may stand for however small the grammar is."""
+
 
 class HeldBytes:
     """Bytes of all grammars together. Thread-safe.
@@ -126,7 +129,11 @@ def _run(work: SimpleQueue[Callable[[], None] | None], owner: weakref.ref[HeldBy
 
 
 class GrowthMeter:
-    """Measures the memory that pieces of work leave allocated; unmeasured pieces count like measured ones."""
+    """Measures the memory that pieces of work leave allocated; unmeasured pieces count like measured ones.
+
+    Some pieces are not like others: the first mask of a long text takes megabytes, and tables double now and then. So
+    one measurement stands for no more than :data:`SURE_BYTES`, what there was before it, or what it has seen.
+    """
 
     def __init__(self) -> None:
         self._apart = 1
@@ -146,6 +153,8 @@ class GrowthMeter:
         self._left = self._apart
         return before
 
-    def grown(self, before: int) -> int:
-        """Return the estimated growth from the piece of work that has just ended."""
-        return (allocated_bytes() - before) * self._apart
+    def grown(self, before: int, size: int) -> int:
+        """Return the estimated growth of what had ``size`` bytes, from the piece of work that has just ended."""
+        measured = allocated_bytes() - before
+        most = max(SURE_BYTES, size, abs(measured))
+        return max(-most, min(measured * self._apart, most))

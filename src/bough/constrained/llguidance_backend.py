@@ -299,7 +299,7 @@ class GrammarMatcher:
                 continue
             engine.unsafe_compute_mask_ptr(start + i * size, size)
             if before is not None and grammar.meter is not None:
-                grammar.grow(grammar.meter.grown(before))
+                grammar.grow(grammar.meter.grown(before, grammar.num_bytes))
         if together:
             _fill_together(matchers, together, start, size, len(bits))
         ended = [i for i, engine in enumerate(engines) if engine.is_stopped()]
@@ -346,7 +346,7 @@ class GrammarMatcher:
         before = None if grammar.meter is None else grammar.meter.begin()
         judgement = self._judge(token_id, look_ahead, mask_place)
         if before is not None and grammar.meter is not None:
-            grammar.grow(grammar.meter.grown(before))
+            grammar.grow(grammar.meter.grown(before, grammar.num_bytes))
         return GOES_ON if grammar.is_too_large else judgement
 
     def _judge(self, token_id: int, look_ahead: bool, mask_place: MaskPlace) -> Judgement:
