@@ -80,9 +80,13 @@ BOUGH_API Status bough_place_panels(ThreadPool* pool, const PackedMatrix* matrix
 BOUGH_API Status bough_pack_rows(ThreadPool* pool, const PackedMatrix* matrix, int64_t first_row, int64_t num_rows,
                                  const void* rows, int32_t rows_dtype) {
     return guarded([&] {
+        const DType dtype = static_cast<DType>(rows_dtype);
+        if (matrix->dtype == DType::f4) throw std::invalid_argument("a matrix in E2M1 takes codes only");
+        if (is_quantized(matrix->dtype) && dtype != DType::f32 && dtype != DType::bf16) {
+            throw std::invalid_argument("rows to quantise are neither float32 nor bfloat16");
+        }
         pool->run([&](int thread, int threads) {
             if (is_quantized(matrix->dtype)) {
-                const DType dtype = static_cast<DType>(rows_dtype);
                 kernels().packing.quantize_rows(*matrix, first_row, num_rows, rows, dtype, thread, threads);
             } else {
                 pack_rows(*matrix, first_row, num_rows, rows, thread, threads);

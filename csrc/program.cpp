@@ -152,6 +152,11 @@ void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const P
     first_id_ = first_id;
     has_head_ = head.num_inputs > 0;
     if (!has_head_) return;
+    for (const OwnRows& own : own_rows_) {
+        if (own.shared == norm.output || own.shared == quantize.output) {
+            throw std::invalid_argument("the head's inputs and a layer's have one buffer");
+        }
+    }
     pool_.reserve(ProductWork::max_chunks(head, limits_.max_rows, pool_.num_threads()));
     choices_.resize(num_choices(head, limits_.max_rows, pool_.num_threads()));
 }

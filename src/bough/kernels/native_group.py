@@ -146,6 +146,8 @@ class NativeGroup:
 
     def host_time(self, rank: int) -> HostTime:
         """Return what a rank that follows has spent besides its share of the model, since the group began."""
+        if not 0 <= rank < self.world:
+            raise ValueError(f"rank {rank} of {self.world}")
         num_pieces, seconds = ctypes.c_int64(), ctypes.c_double()
         self._library.bough_group_host_time(self.handle, rank, ctypes.byref(num_pieces), ctypes.byref(seconds))
         return HostTime(num_pieces.value, seconds.value)
