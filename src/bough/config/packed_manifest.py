@@ -57,6 +57,8 @@ class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
     instruction_set: str
     rank: int
     num_ranks: int
+    division: str = ""
+    """As :attr:`WeightRank.division`."""
     architecture: str
     dtype: DType
     quantization: Quantization

@@ -49,6 +49,7 @@ class PackedState(WeightSource):
         StartupError: if there is none for this rank, it is damaged or cut short, or of another layout version.
         """
         self.manifest = read_manifest(directory, rank)
+        self._division = rank.division
         self._file = directory / weights_name(rank)
         self.files = [self._file]
         try:
@@ -72,7 +73,8 @@ class PackedState(WeightSource):
         raise TypeError("a packed state has no weights by their names in a checkpoint")
 
     def check_use(self, architecture: str, quantization: Quantization, dtype: str, *, native: bool) -> None:
-        """Refuse another model, quantisation or type than those of the state, and models without native kernels.
+        """Refuse another model, quantisation, type or division than those of the state, and models without native
+        kernels.
 
         Raises:
             StartupError: saying which of them.
@@ -87,6 +89,11 @@ class PackedState(WeightSource):
         ):
             if asked != packed:
                 raise StartupError(f"{state} has the {what} {packed}, and this model {asked}; pack it again")
+        if manifest.num_ranks > 1 and self._division and manifest.division not in ("", self._division):
+            raise StartupError(
+                f"{state} is of ranks that divide {manifest.division}, and these divide {self._division}; start with "
+                f"the options of the engine that saved it, or pack it again"
+            )
 
     def check(self, model: Model) -> None:
         """Refuse a model with other parameters than those of the state.
@@ -178,6 +185,7 @@ def save_packed_state(
         instruction_set=ANY_INSTRUCTION_SET,
         rank=rank.index,
         num_ranks=rank.count,
+        division=rank.division,
         architecture=architecture,
         dtype=cast(DType, dtype),
         quantization=quantization,
