@@ -69,9 +69,9 @@ _HISTOGRAMS = {
 """Meanings of metrics, each an attribute of :class:`RequestMetrics` but for the unit in its name."""
 
 _COUNTERS = {
-    "prompt_tokens": "Prompt tokens of finished outputs, reused ones included.",
+    "prompt_tokens": "Prompt tokens of outputs that ended, reused ones included.",
     "generation_tokens": "Generated tokens.",
-    "cached_tokens": "Prompt tokens of finished outputs whose computation was reused.",
+    "cached_tokens": "Prompt tokens of outputs that ended whose computation was reused.",
     "num_requests": "Outputs that ended: finished, aborted, refused or failed. Bodies that cannot be read are not "
     "counted.",
 }
