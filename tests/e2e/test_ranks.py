@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,11 +63,23 @@ def test_requests_of_all_kinds_run_beside_each_other(server: Server) -> None:
     assert after["text"] == output_of(PROMPT, GREEDY, dtype="float32").text
 
 
-def test_an_idle_follower_takes_no_time(server: Server) -> None:
+def test_an_idle_follower_sleeps(server: Server) -> None:
     server.assert_idle_and_whole()
-    before = sum(follower_of(server).cpu_times()[:2])
-    time.sleep(6.0)
-    assert sum(follower_of(server).cpu_times()[:2]) - before <= 0.03
+    tasks, window = Path(f"/proc/{follower_of(server).pid}/task"), 4.0
+
+    def waits_and_seconds() -> tuple[int, float]:
+        """Of all threads so far: how often they have waited, and their processor time (proc(5))."""
+        switches = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.M)
+        found = [switches.search(each.read_text()) for each in tasks.glob("*/status")]
+        times = [int(each.read_text().split()[0]) for each in tasks.glob("*/schedstat")]
+        return sum(int(each[1]) for each in found if each), sum(times) / 1e9
+
+    waits, seconds = waits_and_seconds()
+    time.sleep(window)
+    later_waits, later_seconds = waits_and_seconds()
+    # Heartbeats are some a second; torch's collectives would be a hundred.
+    assert 0 < later_waits - waits < 10 * window
+    assert later_seconds - seconds < 0.05 * window, "it does not spin"
 
 
 @pytest.mark.slow

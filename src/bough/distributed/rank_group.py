@@ -7,8 +7,9 @@ import fcntl
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ class RankGroup:
         """Replace ``x`` by what the first rank has in it; return it."""
         return x
 
+    def join_torch(self, device: torch.device) -> None:
+        """Make torch's default group of these ranks, for code that asks torch for its rank; nothing if there is one."""
+        if not dist.is_initialized():
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            with _gloo_uses(_LOOPBACK):
+                dist.init_process_group(backend, store=_dist.HashStore(), rank=0, world_size=1)
+
     def close(self) -> None:
         """Leave the group."""
 
@@ -81,7 +89,10 @@ ALONE_IN_GROUP = RankGroup()
 
 
 class ProcessRanks(RankGroup):
-    """A group of processes, by torch's collectives. A process can be in one at a time.
+    """A group of processes. A process can be in one at a time.
+
+    They agree on numbers where they met, and compute together by torch's collectives. Those that compute steps in
+    native memory join torch's group when they first need it, since gloo wakes a hundred times a second from then on.
 
     Args:
         spec: place of this rank.
@@ -105,40 +116,55 @@ class ProcessRanks(RankGroup):
         *,
         native: NativeGroup | None = None,
     ) -> None:
-        self.spec, self._device, self.native = spec, device, native
-        backend = backend or ("nccl" if device.type == "cuda" else "gloo")
-        store = meet(place, spec.rank, spec.world, timeout_s)
-        with _gloo_uses(_LOOPBACK if isinstance(place, Path) else _interface_of(place.own_host)):
-            dist.init_process_group(
-                backend,
-                store=store,
-                rank=spec.rank,
-                world_size=spec.world,
-                timeout=_PATIENCE,
-            )
-            self.smallest(0)  # connects them
+        self.spec, self.native = spec, native
+        self._store = meet(place, spec.rank, spec.world, timeout_s)
+        self._interface = _LOOPBACK if isinstance(place, Path) else _interface_of(place.own_host)
+        self._backend = backend or ("nccl" if device.type == "cuda" else "gloo")
+        self._num_agreements = 0
         self._collectives: Collectives = TorchCollectives(spec.world)
+        if native is None:
+            self.join_torch(device)
+        else:
+            self._collectives = LateCollectives(self._collectives, partial(self.join_torch, device))
 
     def part_of(self, choice: MethodChoice) -> MethodChoice:
         return ShardedChoice(choice, self.spec, self._collectives)
 
     def smallest(self, number: int) -> int:
-        return self._reduced(number, dist.ReduceOp.MIN)
+        return min(self._numbers_of_all(number))
 
     def total(self, number: int) -> int:
-        return self._reduced(number, dist.ReduceOp.SUM)
+        return sum(self._numbers_of_all(number))
 
-    def _reduced(self, number: int, operation: dist.ReduceOp.RedOpType) -> int:
-        found = torch.tensor([number], dtype=torch.int64, device=self._device)
-        dist.all_reduce(found, operation)
-        return int(found)
+    def _numbers_of_all(self, number: int) -> list[int]:
+        self._num_agreements += 1
+        keys = [f"number {self._num_agreements} of {rank}" for rank in range(self.spec.world)]
+        self._store.set(keys[self.spec.rank], str(number))
+        self._store.wait(keys, _PATIENCE)
+        return [int(self._store.get(key)) for key in keys]
 
     def take_from_first(self, x: torch.Tensor) -> torch.Tensor:
         dist.broadcast(x, src=0)
         return x
 
+    def join_torch(self, device: torch.device) -> None:
+        """Make torch's default group of these ranks, all of which call it at the same time; nothing if there is one."""
+        if dist.is_initialized():
+            return
+        with _gloo_uses(self._interface):
+            dist.init_process_group(
+                self._backend,
+                store=self._store,
+                rank=self.spec.rank,
+                world_size=self.spec.world,
+                timeout=_PATIENCE,
+            )
+            dist.all_reduce(torch.zeros(1, device=device))  # connects them
+
     def close(self) -> None:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        self._store = None  # it leaves the file where they met, which its last user deletes
 
 
 class TorchCollectives(Collectives):
@@ -166,14 +192,19 @@ class TorchCollectives(Collectives):
         return result
 
 
-def join_group_of_one(device: torch.device) -> None:
-    """Make torch's default group with this process alone in it, for code that asks torch for its rank; nothing if there
-    is a default group."""
-    if dist.is_initialized():
-        return
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    with _gloo_uses(_LOOPBACK):
-        dist.init_process_group(backend, store=_dist.HashStore(), rank=0, world_size=1)
+class LateCollectives(Collectives):
+    """Collectives of a group that is joined before each, by what does nothing if it is."""
+
+    def __init__(self, collectives: Collectives, join: Callable[[], None]) -> None:
+        self._collectives, self._join = collectives, join
+
+    def add_up(self, x: torch.Tensor) -> torch.Tensor:
+        self._join()
+        return self._collectives.add_up(x)
+
+    def join_columns(self, x: torch.Tensor, widths: Sequence[int], out: torch.Tensor | None = None) -> torch.Tensor:
+        self._join()
+        return self._collectives.join_columns(x, widths, out)
 
 
 @contextlib.contextmanager

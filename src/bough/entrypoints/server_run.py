@@ -267,7 +267,7 @@ class ServerRun:
 
     async def _stop_http(self, server: HttpServer, serving: asyncio.Task[None]) -> None:
         """Close all connections, after their clients had a moment to read the answers, all of which are complete."""
-        server.should_exit = True
+        server.end()
         await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)
         server.abort_connections()
         await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)

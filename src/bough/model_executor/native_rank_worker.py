@@ -20,8 +20,8 @@ from bough.model_executor.machine import Machine
 from bough.model_executor.rank_worker import FirstRank, OtherRank, RankWorker
 from bough.step_plan import StepPlan
 
-_FOLLOW_SECONDS = 0.25
-"""Longest time in the native call, so that Python handles signals."""
+_FOLLOW_SECONDS = 1.0
+"""Longest time in the native call. A signal ends it, except one that comes between Python and the wait in it."""
 
 _CPU = torch.device("cpu")
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bough.config.server_args import ServerArgs
-from bough.distributed.rank_group import join_group_of_one
 from bough.errors import BadRequest, ConfigError
 from bough.models.base import torch_dtype
 from bough.weight_sync.staged_weights import StagedWeights
@@ -150,7 +149,7 @@ def make_face(runner: TpModelWorker, rank: int, args: ServerArgs) -> WorkerFace:
     """
     kind = worker_class(args)
     if kind is not WorkerFace:
-        join_group_of_one(runner.device)
+        runner.ranks.join_torch(runner.device)
     return kind(runner, rank)
 
 

@@ -137,8 +137,8 @@ class RunningServer:
         assert self.manager.model_update_lock._readers == 0
 
     def stop(self) -> None:
-        self.server.should_exit = True
         self.server.force_exit = True
+        self.run(self.server.end)
         self._thread.join(10)
         assert not self._thread.is_alive()
 

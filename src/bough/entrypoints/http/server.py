@@ -31,8 +31,12 @@ LISTEN_BACKLOG = 2048
 class HttpServer(uvicorn.Server):
     """A uvicorn server that leaves signals to whoever started it.
 
-    ``await serve(sockets=[...])`` runs until ``should_exit`` is set; ``force_exit`` does not wait for open connections.
+    ``await serve(sockets=[...])`` runs until :meth:`end`; ``force_exit`` does not wait for open connections.
     """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Take connections; uvicorn would wait for handshakes as long as the event loop does, a minute."""
@@ -52,6 +56,16 @@ class HttpServer(uvicorn.Server):
             for sock in sockets or []
         ]
         self.started = True
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn would look for it, and for the time of day, ten times a second."""
+        await self.on_tick(0)
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """Have :meth:`serve` close connections as they become idle, and return."""
+        self.should_exit = True
+        self._ending.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
