@@ -52,7 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """What keeps the interpreter from ending is shown, and not waited for."""
+    """What keeps the interpreter from ending is shown, and not waited for. A worker of several waits for the slowest,
+    and their master ends them."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
