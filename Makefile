@@ -234,11 +234,11 @@ $(BROWSER_STAMP): tests/browser/requirements.txt
 	  || $(VENV)-browser/bin/playwright install chromium
 	@touch $@
 
-# An environment beside the project's own, whose packages it sees as well.
+# An environment beside the project's own: it sees the packages of that, and Bough, of which that has but a reference.
 define BESIDE
 $(BIN)/python -m venv $(1)
 $(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
-$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"), "$(CURDIR)/src", sep="\n")' \
   > "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
 endef
 
