@@ -52,8 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """What keeps the interpreter from ending is shown, and not waited for. A worker of several waits for the slowest,
-    and their master ends them."""
+    """What keeps the interpreter from ending is shown, and not waited for. A worker waits for the slowest one, and is
+    ended by the process that started it."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
